@@ -121,7 +121,7 @@ void hint_file_left(struct hinted *h, int time)
         far_note(t);
     }
     if (kept)
-        news_add(&(struct hint_news){h->fid, 0, INT64_MAX, time});
+        news_add(&(struct hint_news){h->fid, 0, INT64_MAX, time, false});
 }
 
 static void look_away(struct hinted *h)
@@ -210,7 +210,7 @@ static bool is_kept_whole(const struct target *t)
 static void news_of(const struct target *t, int time)
 {
     uint64_t len = t->len ? t->len : (uint64_t)INT64_MAX - t->off;
-    news_add(&(struct hint_news){t->file->fid, t->off, len, time});
+    news_add(&(struct hint_news){t->file->fid, t->off, len, time, true});
 }
 
 bool hints_keep(struct fid fid, uint64_t off, uint64_t end)

@@ -10,6 +10,7 @@ struct hint_news {
     struct fid fid;
     uint64_t off, len;
     enum { NEWS_UNKNOWN, NEWS_NEVER, NEWS_HINTED, NEWS_NOT_LOOKED_AT } time;
+    bool of_queue; /* a queue wants it, or wants it no more: a share may want it all the same */
 };
 
 /* ---- files ---- */

@@ -9,6 +9,7 @@
 
 #include "placement/foresight/queue_parse.h"
 
+#define WHOLE_CHUNKS (UINT64_C(1) << 20) /* bytes: smaller ranges are parts of chunks */
 #define MEAN_UNKNOWN (UINT64_C(1) << 20) /* bytes of a target, before any size is known */
 
 struct lock hints_lock;
@@ -350,6 +351,12 @@ static void find_first(struct target *t)
         t->first = q->same[t->first];
 }
 
+/* Of parts of chunks it is not known what else is in these. */
+static bool is_here_whole(const struct target *t)
+{
+    return (t->life == LIFE_CONSUMED || t->life == LIFE_WRITTEN) && !t->cut && (!t->len || t->len >= WHOLE_CHUNKS);
+}
+
 /* What becomes of a target whose first entry is done: it is wanted later, or never.  What was read is kept for its next entry, as
  * long as nothing that is read before that needs its room (prefetch.c). */
 static void settle(struct target *t)
@@ -358,7 +365,7 @@ static void settle(struct target *t)
     hints_unadmit(t);
     if (t->first == NO_ENTRY)
         hints_tell(t, NEWS_NEVER);
-    else if ((t->life == LIFE_CONSUMED || t->life == LIFE_WRITTEN) && !t->queue->staged)
+    else if (is_here_whole(t) && !t->queue->staged)
         hints_tell(t, NEWS_HINTED);
     else if (!passed)
         hints_tell(t, NEWS_UNKNOWN);

@@ -51,6 +51,7 @@ struct target {
     bool hinted;   /* the store was told that its chunks are hinted */
     bool busy;     /* the prefetcher works on it ... */
     bool redo;     /* ... and looks again when it has ended */
+    bool cut;      /* only its begin is brought */
     bool listed;   /* on the list `again` */
     uint8_t looks; /* in vain, one after the other */
     uint8_t tries; /* of a staged queue: how often it was looked at again */

@@ -18,7 +18,7 @@ bool outdated_file(struct hinted *h)
 /* A target that was admitted or kept is as one that was given up. */
 static void lost_bytes(struct target *t)
 {
-    if (!hints_step(t, LIFE_EVICT) || (!t->admitted && !t->hinted))
+    if (!hints_step(t, LIFE_EVICT) || !(t->admitted || (t->hinted && !t->queue->staged)))
         return;
     hints_unadmit(t);
     hints_tell(t, NEWS_UNKNOWN);

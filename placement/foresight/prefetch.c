@@ -89,6 +89,8 @@ static bool give_up_far(struct queue *q, uint32_t begin, uint64_t bytes, uint64_
 
 static bool is_near(struct look *l, uint32_t entry)
 {
+    if (!room_may_be_near(l->q, entry, l->r))
+        return false;
     if (!l->near_end)
         l->near_end = room_near_end(l->q, l->r);
     return entry < l->near_end;
@@ -110,28 +112,33 @@ static bool takes_of_kept(struct look *l, const struct target *t, uint32_t entry
     uint64_t bytes = room_kept_lacks(t, l->r);
     if (!bytes)
         return true;
-    if (is_near(l, entry)) { /* in any case: the cache's last eighth has room for it */
-        give_up_far(l->q, entry + 1, bytes, bytes_kept, true);
-        return true;
-    }
-    return room_takes_of_kept(t, entry, l->r) && give_up_far(l->q, entry + 1, bytes, bytes_kept, false) &&
-           give_up_far(l->q, entry + 1, bytes, bytes_kept, true);
+    if (room_takes_of_kept(t, entry, l->r) && give_up_far(l->q, entry + 1, bytes, bytes_kept, false))
+        return give_up_far(l->q, entry + 1, bytes, bytes_kept, true);
+    if (!is_near(l, entry))
+        return false;
+    give_up_far(l->q, entry + 1, bytes, bytes_kept, true); /* or less: the cache's last eighth has room for it */
+    return true;
 }
 
 /* There is room for the target, which is this entry's, or is made. */
 static bool takes(struct look *l, const struct target *t, uint32_t entry)
 {
-    return takes_of_ahead(l, t, entry) && takes_of_kept(l, t, entry);
+    return takes_of_ahead(l, t, entry) && (room_takes_of_others(t, entry, l->r) || is_near(l, entry)) &&
+           takes_of_kept(l, t, entry);
 }
+
+#define PASSED_MAX 64u
 
 /* Those that have no room yet stay on the list. */
 static struct target *next_again(struct look *l)
 {
     struct queue *q = l->q;
-    for (struct target **at = &q->again, *t; (t = *at);) {
+    unsigned passed = 0;
+    for (struct target **at = &q->again, *t; (t = *at) && passed < PASSED_MAX;) {
         bool wanted = t->first != NO_ENTRY && !t->busy;
         if (wanted && !t->admitted && !takes(l, t, t->first)) {
             at = &t->again;
+            passed++;
             continue;
         }
         *at = t->again;
@@ -215,13 +222,23 @@ static struct target *farthest_of_all(bool ahead, bool kept)
     return best;
 }
 
+#define TRIM_AT_ONCE 64u
+
+static unsigned trim_some(const struct room *r)
+{
+    unsigned n = 0;
+    lock_take(&hints_lock);
+    for (struct target *t; n < TRIM_AT_ONCE && room_is_exceeded(r) && (t = farthest_of_all(false, true)); n++)
+        give_up(t);
+    lock_drop(&hints_lock);
+    return n;
+}
+
 /* An eighth of the cache stays for what is not hinted. */
 static void trim(const struct room *r)
 {
-    lock_take(&hints_lock);
-    for (struct target *t; room_is_exceeded(r) && (t = farthest_of_all(false, true));)
-        give_up(t);
-    lock_drop(&hints_lock);
+    while (trim_some(r) == TRIM_AT_ONCE)
+        prefetch_tell_store();
 }
 
 /* ---- the hands ---- */
@@ -314,12 +331,23 @@ void prefetch_keep(struct target *t, uint64_t limit)
     hints_tell(t, NEWS_HINTED);
 }
 
+/* What was read already, and is read again later than all else, leaves before what a stage has brought. */
+static struct target *read_and_far(void)
+{
+    struct target *t = farthest_of_all(false, true);
+    return t && t->life == LIFE_CONSUMED ? t : NULL;
+}
+
 bool prefetch_give_up(bool ahead)
 {
-    if (shares_give_up())
+    lock_take(&hints_lock);
+    bool read = read_and_far();
+    lock_drop(&hints_lock);
+    if (!read && shares_give_up())
         return true;
     lock_take(&hints_lock);
-    struct target *t = farthest_of_all(ahead, false);
+    struct target *t = read ? read_and_far() : NULL;
+    t = t ? t : farthest_of_all(ahead, false);
     if (t) {
         bool admitted = t->admitted;
         give_up(t);

@@ -9,7 +9,8 @@
 
 struct room {
     uint64_t all, share; /* bytes that hints may take now; of one queue */
-    uint64_t most;       /* of the cache, for hints and dirty bytes */
+    uint64_t most;       /* that may be ahead or kept for later */
+    uint64_t spare;      /* that no node misses: free, or of replicas; if this is the only node, all */
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
     bool writers;        /* something is dirty */
 };
@@ -18,6 +19,8 @@ struct room room_now(void);
 /* With hints_lock, as all below. */
 void room_share(struct room *r);
 bool room_fits(const struct target *t, const struct room *r);
+/* False, quickly: the entry is not near. */
+bool room_may_be_near(const struct queue *q, uint32_t entry, const struct room *r);
 /* Behind the near entries of the queue. */
 uint32_t room_near_end(const struct queue *q, const struct room *r);
 /* How many bytes have to be given up so that the target fits, if it is near; UINT64_MAX: nothing is given up for it
@@ -25,8 +28,9 @@ uint32_t room_near_end(const struct queue *q, const struct room *r);
 uint64_t room_near_lacks(const struct target *t, const struct room *r);
 /* How many bytes have to be given up of what the queue keeps for later, so that the target fits. */
 uint64_t room_kept_lacks(const struct target *t, const struct room *r);
-/* The target, which is this entry's and not near, may drive out what is kept for later. */
+/* The target, which is this entry's, may drive out what is kept for later; what other nodes may want. */
 bool room_takes_of_kept(const struct target *t, uint32_t entry, const struct room *r);
+bool room_takes_of_others(const struct target *t, uint32_t entry, const struct room *r);
 /* More is kept and ahead than there may be. */
 bool room_is_exceeded(const struct room *r);
 /* A hint was given up, since a writer needed the room: no more is taken until something is consumed. */

@@ -9,18 +9,22 @@
  * name that may be no file's.  When such an entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
  * What was read or written here is kept for its next entry, within the queue's share, too; the farthest leaves first.  It is driven
  * out by what is fetched for nearer entries, but by no more than half of the share: what is fetched far ahead of its reader is read
- * hardly sooner than what leaves for it, which then has to be fetched again (docs/benchmarks.md has figures).  Patterson et al.,
- * "Informed Prefetching and Caching" (SOSP '95), bound it by a horizon for the same reason.
+ * hardly sooner than what leaves for it, which then has to be fetched again (docs/benchmarks.md has figures).  What this node
+ * owns, other nodes may want, whose hints it does not know: that is driven out by a quarter of the share.  Who waits for an entry gets it all the same.  Patterson et al.,
+ * "Informed Prefetching and Caching" (SOSP '95), bound what is fetched by a horizon for the same reason.
  * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
  * the store has no room for it, its stage is told so.
  */
 #include "placement/foresight/budget.h"
 #include "placement/foresight/prefetch_int.h"
 #include "placement/store/store_open.h"
+#include "transport/members.h"
+#include "transport/view.h"
 
 #define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
 #define NEAR_PART    8      /* of the queue's share are near */
-#define FETCH_PART   2      /* a half of it drives out what is kept for later */
+#define KEPT_PART    2      /* a half of it drives out what is kept for later */
+#define OTHERS_PART  4      /* a quarter, what other nodes may want */
 
 /* With hints_lock. */
 static struct {
@@ -33,9 +37,12 @@ struct room room_now(void)
 {
     struct store_usage u;
     store_usage(&u);
-    uint64_t most = u.limit - u.limit / 8;
+    uint64_t most = u.limit - u.limit / 8, files = u.limit - MIN(u.limit, u.used - u.content);
+    const struct view *v = members_view();
+    uint64_t spare = u.limit - MIN(u.limit, u.used) + u.replicas;
     return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: room_share */
-                         .most = most,
+                         .most = files - files / 8,
+                         .spare = v && v->nmembers == 1 ? UINT64_MAX : spare,
                          .writers = u.dirty,
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
@@ -97,12 +104,22 @@ uint64_t room_kept_lacks(const struct target *t, const struct room *r)
     return own && q->kept > t->kept ? all - MIN(all, r->share) : 0;
 }
 
-/* One may be fetched while another is read, however large they are. */
-bool room_takes_of_kept(const struct target *t, uint32_t entry, const struct room *r)
+/* With the target no more than so much is ahead.  But one may be fetched while another is read, however large they are. */
+static bool is_little(const struct target *t, uint32_t entry, uint64_t most)
 {
     const struct queue *q = t->queue;
     return entry < q->asked || q->nadmitted - q->nabsent < 2 ||
-           q->ahead - q->unflushed - q->absent + hints_bytes(t) <= r->share / FETCH_PART;
+           q->ahead - q->unflushed - q->absent + hints_bytes(t) <= most;
+}
+
+bool room_takes_of_kept(const struct target *t, uint32_t entry, const struct room *r)
+{
+    return is_little(t, entry, r->share / KEPT_PART);
+}
+
+bool room_takes_of_others(const struct target *t, uint32_t entry, const struct room *r)
+{
+    return t->kept || t->queue->staged || hints_bytes(t) <= r->spare || is_little(t, entry, r->share / OTHERS_PART);
 }
 
 bool room_is_exceeded(const struct room *r)
@@ -110,6 +127,12 @@ bool room_is_exceeded(const struct room *r)
     struct hints_sums s;
     hints_sum(&s);
     return s.kept && bytes_of_hints(&s) + s.kept + s.pinned > r->most;
+}
+
+/* By the mean size: twice as far as near entries are.  Absent names take nothing. */
+bool room_may_be_near(const struct queue *q, uint32_t entry, const struct room *r)
+{
+    return q->nabsent || entry < q->head + 2 || hints_before(q, entry) <= 2 * r->share / NEAR_PART;
 }
 
 /* What is done, or cannot be read now, takes nothing. */

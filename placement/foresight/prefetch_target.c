@@ -26,6 +26,7 @@ struct work {
     uint64_t bytes;    /* of these: all, or those in chunks that this node owns */
     unsigned flushed, changes; /* hinted's, before it was looked at */
     bool again; /* it was looked at before, in vain */
+    bool cut;   /* it is too large */
     bool looks; /* look_closed is owed */
     struct fetched_ahead came;
 };
@@ -91,8 +92,9 @@ static enum life look_at(struct work *w, uint64_t largest)
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
     w->off = MIN(w->t->off, size);
     w->end = len_wanted && len_wanted < size - w->off ? w->off + len_wanted : size;
-    if (!w->t->queue->staged)
-        w->end = w->off + MIN(w->end - w->off, largest);
+    w->cut = !w->t->queue->staged && w->end - w->off > largest;
+    if (w->cut)
+        w->end = w->off + largest;
     w->bytes = 0;
     any_part(w, add_bytes);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
@@ -158,6 +160,7 @@ static bool take_up(struct work *w, enum life life)
         life = LIFE_FLUSHED; /* meanwhile */
     if (wanted) {
         hints_admit(t, w->bytes);
+        t->cut = w->cut;
         hints_set_life(t, life);
         hints_step(t, LIFE_ADMIT);
         count(hints_admitted, 1);

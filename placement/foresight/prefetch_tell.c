@@ -2,6 +2,7 @@
 #include "placement/claims/look.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/prefetch_int.h"
+#include "placement/foresight/shares.h"
 #include "placement/store/store_hint.h"
 
 /* With hints_lock. */
@@ -29,6 +30,8 @@ void prefetch_tell_store(void)
     while (telling.now)
         lock_wait(&hints_lock, &telling.ended, 0);
     while (hints_next_news(&n)) {
+        if (n.of_queue && n.time != NEWS_HINTED && shares_pin(n.fid))
+            continue;
         telling.now = true;
         lock_drop(&hints_lock);
         if (n.time == NEWS_NOT_LOOKED_AT)

@@ -147,6 +147,14 @@ static bool is_pinned(const struct share *s)
     return s->until_ms > boot_ms();
 }
 
+bool shares_pin(struct fid fid)
+{
+    const struct kept *k = find_file(fid);
+    while (k && !(fid_eq(k->fid, fid) && is_pinned(k->share)))
+        k = k->same_bucket;
+    return k;
+}
+
 static void set_pin(struct share *s, uint64_t pin_ms)
 {
     uint64_t now = boot_ms(), bytes = s->bytes;

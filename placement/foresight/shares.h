@@ -31,6 +31,7 @@ struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms);
 bool share_keep(struct share *s, struct fid fid, uint64_t off, uint64_t bytes);
 /* Bytes that the shares count for this part of the file. */
 uint64_t shares_have(struct fid fid, uint64_t off);
+bool shares_pin(struct fid fid); /* any part of the file, now */
 void shares_end_all(void); /* the store is told nothing */
 
 /* ---- without hints_lock; they tell the store ---- */

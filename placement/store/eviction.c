@@ -276,10 +276,23 @@ bool eviction_may_keep(unsigned percent)
     return may;
 }
 
-static bool is_short(void)
+static uint32_t replicas_now(void)
 {
     const struct kind *k = &leaving.kind[REPLICAS];
-    return count_of(k) + k->never.n < KEEP_STOCK;
+    return count_of(k) + k->never.n;
+}
+
+uint32_t eviction_replicas(void)
+{
+    lock_take(&leaving.lock);
+    uint32_t n = replicas_now();
+    lock_drop(&leaving.lock);
+    return n;
+}
+
+static bool is_short(void)
+{
+    return replicas_now() < KEEP_STOCK;
 }
 
 static unsigned first_of(const struct list *l, struct chunk_name *out, unsigned max)

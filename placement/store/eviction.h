@@ -53,6 +53,7 @@ struct chunk_name {
     struct fid fid;
     uint64_t index;
 };
+uint32_t eviction_replicas(void); /* chunks that leave before these */
 unsigned eviction_next_kept(struct chunk_name out[KEEP_ASKED]);
 /* What hears that something leaves, and fewer than KEEP_STOCK replicas are left: kept ones are next.  Called with locks of RANK_CLAIM or outer ones; it takes
  * that of the queue to the network thread at most.  NULL, as at the start: nobody does. */

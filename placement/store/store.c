@@ -339,4 +339,5 @@ void store_usage(struct store_usage *out)
                                 .ballast = ballast_size() - ballast_owed()};
     space_usage(out);
     out->content = out->used - MIN(out->used, state_slab_bytes() + ballast_size());
+    out->replicas = out->content / MAX(out->chunks, 1) * eviction_replicas();
 }

@@ -116,6 +116,7 @@ struct store_usage {
     uint64_t limit, used, dirty, anchored, files, chunks;
     uint64_t content; /* of used: bytes of files; the rest is for records, and set aside */
     uint64_t ballast; /* of used: set aside on the disk (ballast.h) */
+    uint64_t replicas; /* of used: about so much may leave and is another node's to keep */
 };
 void store_usage(struct store_usage *out);
 /* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the

@@ -200,6 +200,14 @@ run 0 stage --wait "$A/pinned" # and its end is not that of the pin
 run 0 stage --wait "$A/unpinned"
 check_equal "bytes that are kept for stages, and pinned" "$(status_of a '.hints | [.staged_bytes, .pinned_bytes] | tostring')" \
     "[$((32 * MIB)),$((32 * MIB))]"
+in_background "$EDDY_BUILD/eddy" hint "$A"/pinned/{1,2,3,4} # a reader that tells when it has read it lets nothing go
+hint=$!
+all_are_hinted() {
+    [ "$(status_of a .hints.ready)" = 4 ]
+}
+wait_for 30 all_are_hinted || fail "what is pinned is not ahead of its reader: $(status_of a .hints)"
+cat "$A"/pinned/{1,2,3,4} >/dev/null
+wait "$hint" || fail "eddy hint ended with $?"
 fill_cache
 check_equal "bytes of what is pinned, at a" "$(has a pinned)" $((32 * MIB))
 [ "$(has a unpinned)" -lt $((16 * MIB)) ] || fail "what is not pinned has stayed: the cache was not filled"
