@@ -1,7 +1,8 @@
 /* onesided.c - see onesided.h.
  *
- * All calls of UCX are made with the lock: the worker serves one thread at a time.  A get over shared memory is a copy by the thread
- * that asks; over RDMA that thread polls for some microseconds.  A request that does not end is ended by closing its endpoint.
+ * All calls of UCX are made with the lock: the worker serves one thread at a time.  Shared memory is mapped here by UCX, and the thread
+ * that asks copies from it: UCX's newer protocols, the only ones since 1.23, would have the other side's processor answer gets there.
+ * Over RDMA the thread that asks polls for some microseconds.  A request that does not end is ended by closing its endpoint.
  */
 #include "transport/onesided.h"
 
@@ -43,7 +44,9 @@ struct node {
     uint64_t base, len;
     ucp_ep_h ep; /* from TRYING on, but for REFUSED */
     ucp_rkey_h key;
+    const uint8_t *mapped; /* its memory, if it is shared memory */
     bool failed;
+    const char *why; /* failed: UCX's word for it, or NULL */
     /* TRYING */
     void *trial; /* the get under way */
     unsigned trials;
@@ -53,7 +56,7 @@ struct node {
 
 static struct {
     struct lock lock; /* RANK_LEAF: all below */
-    bool runs;
+    bool runs, by_gets;
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_mem_h memory;
@@ -115,6 +118,7 @@ static void close_endpoint(struct node *n)
     if (n->key)
         ucp_rkey_destroy(n->key);
     n->key = NULL;
+    n->mapped = NULL;
     void *request = ucp_ep_close_nbx(n->ep, &p);
     n->ep = NULL;
     wait_for(request, NULL, 0);
@@ -152,11 +156,16 @@ static void forget(struct node *n)
     free(n);
 }
 
+static void fail(struct node *n, ucs_status_t status)
+{
+    n->failed = true;
+    n->why = ucs_status_string(status);
+}
+
 static void on_failure(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     (void)ep;
-    (void)status;
-    ((struct node *)arg)->failed = true;
+    fail(arg, status);
 }
 
 static bool connect_to(struct node *n, const void *address, const void *key)
@@ -166,26 +175,40 @@ static bool connect_to(struct node *n, const void *address, const void *key)
                          .address = address,
                          .err_mode = UCP_ERR_HANDLING_MODE_PEER,
                          .err_handler = {on_failure, n}};
+    void *at;
     n->failed = false;
+    n->why = NULL;
     if (ucp_ep_create(own.worker, &p, &n->ep) != UCS_OK) {
         n->ep = NULL;
         return false;
     }
-    if (ucp_ep_rkey_unpack(n->ep, key, &n->key) == UCS_OK)
-        return true;
-    n->key = NULL;
-    close_endpoint(n);
-    return false;
+    if (ucp_ep_rkey_unpack(n->ep, key, &n->key) != UCS_OK) {
+        n->key = NULL;
+        close_endpoint(n);
+        return false;
+    }
+    if (!own.by_gets && ucp_rkey_ptr(n->key, n->base, &at) == UCS_OK)
+        n->mapped = at;
+    return true;
+}
+
+/* NULL: buf has the bytes.  Else a request, or an error. */
+static void *begin_get(struct node *n, uint64_t off, void *buf, size_t len)
+{
+    static const ucp_request_param_t none;
+    if (!n->mapped)
+        return ucp_get_nbx(n->ep, buf, len, n->base + off, n->key, &none);
+    memcpy(buf, n->mapped + off, len);
+    return NULL;
 }
 
 static void begin_trial(struct node *n)
 {
-    static const ucp_request_param_t none;
     n->trial_ns = boot_ns();
-    n->trial = ucp_get_nbx(n->ep, &n->bytes, sizeof(n->bytes), n->base, n->key, &none);
+    n->trial = begin_get(n, 0, &n->bytes, sizeof(n->bytes));
     if (UCS_PTR_IS_ERR(n->trial)) {
+        fail(n, UCS_PTR_STATUS(n->trial));
         n->trial = NULL;
-        n->failed = true;
     }
 }
 
@@ -193,12 +216,15 @@ static void begin_trial(struct node *n)
 static void try_on(struct node *n)
 {
     while (n->state == TRYING && !n->failed) {
-        if (n->trial && ucp_request_check_status(n->trial) == UCS_INPROGRESS)
+        ucs_status_t s = n->trial ? ucp_request_check_status(n->trial) : UCS_OK;
+        if (s == UCS_INPROGRESS)
             return;
         if (n->trial)
             ucp_request_free(n->trial);
         n->trial = NULL;
-        if (n->trials && boot_ns() - n->trial_ns > QUICK_NS)
+        if (s != UCS_OK)
+            fail(n, s);
+        else if (n->trials && boot_ns() - n->trial_ns > QUICK_NS)
             n->failed = true;
         else if (++n->trials < TRIALS)
             begin_trial(n);
@@ -222,7 +248,7 @@ static void turn(void *arg)
         if (n->state == TRYING)
             try_on(n);
         if (n->state == TRYING && (n->failed || boot_ms() > n->trial_end_ms))
-            refuse(n, AGAIN_MS, "a trial get failed, or took as long as one with which its processor helps");
+            refuse(n, AGAIN_MS, n->why ? n->why : "a trial get took as long as one with which its processor helps");
         more |= n->state == TRYING;
     }
     lock_drop(&own.lock);
@@ -346,10 +372,9 @@ static void on_memory(struct msg *m)
 /* With the lock. */
 static int get(struct node *n, uint64_t off, void *buf, size_t len)
 {
-    static const ucp_request_param_t none;
     if (off > n->len || len > n->len - off)
         return -EINVAL;
-    void *request = ucp_get_nbx(n->ep, buf, len, n->base + off, n->key, &none);
+    void *request = begin_get(n, off, buf, len);
     int err = wait_for(request, n, boot_ms() + ONESIDED_MS);
     if (err || n->failed)
         refuse(n, AGAIN_MS, err ? strerror(-err) : "it has gone");
@@ -463,6 +488,10 @@ static ucs_status_t make_context(void)
     s = ucp_config_modify(config, "TLS", own.transports);
     if (s == UCS_OK)
         s = ucp_config_modify(config, "NET_DEVICES", "all");
+    /* The newer protocols, UCX's default since 1.16, have the other side's processor answer each get of an endpoint whose peer may
+     * die.  1.23 has no others. */
+    if (ucx_is_before(1, 23) && !getenv("UCX_PROTO_ENABLE"))
+        ucp_config_modify(config, "PROTO_ENABLE", "n");
     if (s == UCS_OK)
         s = ucp_init(&p, config, &own.context);
     ucp_config_release(config);
@@ -523,6 +552,7 @@ int onesided_start(const struct onesided_config *c, char *err, size_t errlen)
 {
     snprintf(own.transports, sizeof(own.transports), "%s",
              c->transports ? c->transports : ucx_has_rdma() ? ONESIDED_RDMA : ONESIDED_HOST);
+    own.by_gets = c->by_gets;
     int e = set_posix(c->id);
     if (e)
         snprintf(err, errlen, "--rdma-memory: a directory for shared memory, %s: %s", own.dir, strerror(-e));

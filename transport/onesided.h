@@ -19,6 +19,7 @@ struct onesided_config {
     uint64_t size;          /* bytes */
     const char *transports; /* UCX's names; NULL: ONESIDED_RDMA on hosts with RDMA, else ONESIDED_HOST */
     uint64_t id;            /* of the node */
+    bool by_gets;           /* for tests: shared memory, too, is read by UCX's gets, as RDMA is */
 };
 #define ONESIDED_RDMA "rc,dc,posix"
 #define ONESIDED_HOST "posix"

@@ -304,7 +304,7 @@ static int start_peers(char *err, size_t len)
 /* Off unless asked for. */
 static int start_onesided(char *err, size_t len)
 {
-    struct onesided_config c = {settings.rdma_memory, settings.rdma_transports, store_node_id()};
+    struct onesided_config c = {.size = settings.rdma_memory, .transports = settings.rdma_transports, .id = store_node_id()};
     int e = c.size ? onesided_start(&c, err, len) : 0;
     if (e)
         return e;

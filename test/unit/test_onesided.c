@@ -13,6 +13,7 @@
 #include "transport/onesided.h"
 #include "transport/segments.h"
 #include "transport/times.h"
+#include "transport/ucx_peer.h"
 
 #define LEN (2u * MIB)
 
@@ -39,10 +40,9 @@ static uint64_t must_get(uint64_t id, uint64_t off, size_t len)
     return t;
 }
 
-START_TEST(bytes_of_every_size_are_right)
+static void must_read_all_sizes(void)
 {
     static const size_t sizes[] = {1, 7, 64, 256, 1024, 4096, 65537, MIB, LEN};
-    struct node n = node_start(OTHER, 1);
     ck_assert_int_eq(until_connected(OTHER), 0);
     ck_assert_uint_eq(onesided_len(OTHER), LEN);
     ck_assert_uint_eq(onesided_connected(), 1);
@@ -55,6 +55,12 @@ START_TEST(bytes_of_every_size_are_right)
     ck_assert_int_eq(onesided_get(OTHER, LEN - 1, &byte, 2), -EINVAL);
     ck_assert_int_eq(onesided_get(OTHER, UINT64_MAX, &byte, 1), -EINVAL);
     must_get(OTHER, 0, 1);
+}
+
+START_TEST(bytes_of_every_size_are_right)
+{
+    struct node n = node_start(OTHER, 1);
+    must_read_all_sizes();
     node_finish(&n);
 }
 END_TEST
@@ -69,6 +75,25 @@ START_TEST(a_stopped_node_is_read_all_the_same)
         ms += must_get(OTHER, (uint64_t)i * 4096, MIB);
     ck_assert_uint_lt(ms, T_SUSPECT);
     kill(n.pid, SIGCONT);
+    node_finish(&n);
+}
+END_TEST
+
+/* Over RDMA nothing is mapped.  Since 1.23 UCX's gets over shared memory need the other side's processor, so nobody is connected then. */
+START_TEST(gets_of_ucx_are_right_or_not_used)
+{
+    struct onesided_config c = {.size = LEN, .id = ME, .by_gets = true};
+    char err[512], byte;
+    onesided_stop();
+    ck_assert_msg(!onesided_start(&c, err, sizeof(err)), "%s", err);
+    struct node n = node_start(OTHER, 1);
+    if (ucx_is_before(1, 23)) {
+        must_read_all_sizes();
+    } else {
+        for (uint64_t end = boot_ms() + 3000; boot_ms() < end; usleep(1000))
+            ck_assert_int_eq(onesided_get(OTHER, 0, &byte, 1), -ENOTCONN);
+        must_read(OTHER, 1, true); /* by a message */
+    }
     node_finish(&n);
 }
 END_TEST
@@ -203,6 +228,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("onesided");
     ADD(bytes_of_every_size_are_right);
+    ADD(gets_of_ucx_are_right_or_not_used);
     ADD(a_stopped_node_is_read_all_the_same);
     ADD(a_node_that_is_killed_while_it_is_read_takes_nobody_along);
     ADD(another_incarnation_is_connected_anew);
