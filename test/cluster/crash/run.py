@@ -23,6 +23,8 @@ from model import Files, Wrong  # noqa: E402
 from node import Disk, Node, die_with_parent, wait_for  # noqa: E402
 from writer import Writer, replay  # noqa: E402
 
+FORK = multiprocessing.get_context("fork")  # what Python does by itself before 3.14
+
 USAGE = """run.py --work DIR --pfs DIR --eddyfs PROGRAM --eddy PROGRAM [options] [-- EDDYFS_OPTION...]
 
   --below DIR       the PFS behind --pfs, for comparing (the same directory)
@@ -64,7 +66,7 @@ class Lane:
         return self.random.choice(FLUSH_WAITS)
 
     def round(self, number):
-        go_on, leave = multiprocessing.Event(), multiprocessing.Event()
+        go_on, leave = FORK.Event(), FORK.Event()
         writers = [self.start_writer(number, w, go_on, leave) for w in range(len(self.files))]
         told = self.tell()
         early = self.random.random() < 0.5  # descriptors are closed before the node is back
@@ -109,7 +111,7 @@ class Lane:
             open(path + ".ended", "w").close()
             leave.wait()
             os._exit(0)
-        process = multiprocessing.Process(target=work, daemon=True)
+        process = FORK.Process(target=work, daemon=True)
         process.start()
         return process
 
@@ -281,12 +283,12 @@ def parse():
 def main():
     options = parse()
     print(f"crash: seed {options.seed}, {options.rounds} rounds in {options.lanes} lanes", flush=True)
-    results = multiprocessing.Queue()
+    results = FORK.Queue()
     began = time.monotonic()
     lanes = []
     for number in range(options.lanes):
         rounds = options.rounds // options.lanes + (number < options.rounds % options.lanes)
-        lanes.append(multiprocessing.Process(target=run_lane, args=(options, number, rounds, results)))
+        lanes.append(FORK.Process(target=run_lane, args=(options, number, rounds, results)))
         lanes[-1].start()
     ended = [results.get() for _ in lanes]
     for lane in lanes:

@@ -16,6 +16,7 @@ import traceback
 
 from worker import die_with_parent
 
+FORK = multiprocessing.get_context("fork")  # what Python does by itself before 3.14
 HANGS_SECONDS = 120  # without an answer and a step of any process, beyond the time that it was told to work
 
 
@@ -31,10 +32,10 @@ def parse(usage, options):
 
 class Crowd:
     def __init__(self):
-        self.results = multiprocessing.Queue()
-        self.start_together = multiprocessing.Event()
-        self.stop = multiprocessing.Event()
-        self.steps = multiprocessing.Value("Q", 0)
+        self.results = FORK.Queue()
+        self.start_together = FORK.Event()
+        self.stop = FORK.Event()
+        self.steps = FORK.Value("Q", 0)
         self.processes = []
 
     def add(self, name, work, *arguments):
@@ -49,7 +50,7 @@ class Crowd:
             except BaseException:
                 numbers, wrong = {}, [f"{name}: {traceback.format_exc()}"]
             self.results.put((numbers, wrong))
-        self.processes.append(multiprocessing.Process(target=process, daemon=True))
+        self.processes.append(FORK.Process(target=process, daemon=True))
         self.processes[-1].start()
 
     def step(self):

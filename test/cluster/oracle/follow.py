@@ -2,7 +2,6 @@
 """A file grows on the first node, and processes on all nodes follow it through descriptors that they had before: each
 byte comes once, as it was written, and soon after its write was answered."""
 
-import multiprocessing
 import os
 import random
 import statistics
@@ -40,8 +39,8 @@ class Answers:
     """What the writer was told, and when, in memory that all share."""
 
     def __init__(self, most):
-        self.ends, self.times = multiprocessing.RawArray("q", most), multiprocessing.RawArray("d", most)
-        self.count, self.whole = multiprocessing.RawValue("q", 0), multiprocessing.RawValue("b", 0)
+        self.ends, self.times = crowd.FORK.RawArray("q", most), crowd.FORK.RawArray("d", most)
+        self.count, self.whole = crowd.FORK.RawValue("q", 0), crowd.FORK.RawValue("b", 0)
 
     def add(self, end, when):
         self.ends[self.count.value], self.times[self.count.value] = end, when

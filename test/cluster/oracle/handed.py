@@ -92,7 +92,7 @@ def main():
     with open(os.path.join(options.directories[0], NAME), "wb"):
         pass
     many = crowd.Crowd()
-    meeting = crowd.multiprocessing.Barrier(len(options.directories))
+    meeting = crowd.FORK.Barrier(len(options.directories))
     for node, directory in enumerate(options.directories):
         many.add(f"node {node}", work, directory, node, meeting, options)
     numbers, wrong = many.go()

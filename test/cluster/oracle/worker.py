@@ -9,6 +9,7 @@ import signal
 from player import Player
 
 PR_SET_PDEATHSIG = 1
+FORK = multiprocessing.get_context("fork")  # what Python does by itself before 3.14
 
 
 class Gone(Exception):
@@ -43,8 +44,8 @@ class Worker:
 
     def start(self):
         self.hangs = False
-        self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=serve, args=(theirs, self.make_player), daemon=True)
+        self.pipe, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=serve, args=(theirs, self.make_player), daemon=True)
         self.process.start()
         theirs.close()
 
