@@ -106,10 +106,10 @@ look_for_all() {
 look_for_libfuse() {
     local name
     name=$(sed -n 's/^source_filename *= *//p' "$WRAP")
-    pkg-config --atleast-version="$FUSE_MINIMUM" fuse3 2>/dev/null && return
+    pkg-config --exists "fuse3 >= $FUSE_MINIMUM" "fuse3 < $FUSE_BEFORE" 2>/dev/null && return
     checksum_is_right "subprojects/packagefiles/$name" && return
-    say "libfuse $FUSE_MINIMUM or newer is missing, with what is needed to compile with it (fuse3-devel, libfuse3-dev, fuse3)."
-    say "  If your distribution has an older one: put $name into subprojects/packagefiles. It is libfuse's source as"
+    say "libfuse $FUSE_MINIMUM (older than $FUSE_BEFORE) is missing, with what is needed to compile with it (fuse3-devel, libfuse3-dev, fuse3)."
+    say "  If your distribution has another one: put $name into subprojects/packagefiles. It is libfuse's source as"
     say "  Debian publishes it (package fuse3, $FUSE_SUITE); its SHA-256 is $(sed -n 's/^source_hash *= *//p' "$WRAP")"
     # shellcheck disable=SC2034 # main looks at it
     MISSING=1

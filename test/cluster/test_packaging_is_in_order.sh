@@ -37,9 +37,11 @@ for name in $(sed -n 's/^ *depends_on("\([a-z]*\)".*/\1/p' packaging/spack/packa
         *) grep -q "^\(lib\)\?$name " "$W/needed" ;;
     esac || fail "Spack's recipe depends on $name, which meson.build does not"
 done
-minimum=$(sed -n "s/^fuse_dep = dependency('fuse3', version: '>= \([0-9.]*\)'.*/\1/p" meson.build)
+read -r minimum before < <(sed -n "s/^fuse_dep = dependency('fuse3', version: \['>= \([0-9.]*\)', '< \([0-9.]*\)'\].*/\1 \2/p" meson.build)
 check_equal "libfuse in tools/setup" "$(sed -n 's/^FUSE_MINIMUM=//p' tools/setup)" "$minimum"
 check_equal "libfuse in debian/rules" "$(sed -n 's/^FUSE_MINIMUM = //p' packaging/debian/rules)" "$minimum"
+check_equal "libfuse that is too new, in tools/setup" "$(sed -n 's/^FUSE_BEFORE=//p' tools/setup)" "$before"
+check_equal "libfuse that is too new, in debian/rules" "$(sed -n 's/^FUSE_BEFORE = //p' packaging/debian/rules)" "$before"
 check_equal "libfuse's archive in the spec" "$(sed -n 's/^%global libfuse //p' packaging/eddyfs.spec)" \
     "$(sed -n 's/^source_filename *= *//p' subprojects/fuse3.wrap)"
 
