@@ -224,7 +224,7 @@ static void try_on(struct node *n)
         n->trial = NULL;
         if (s != UCS_OK)
             fail(n, s);
-        else if (n->trials && boot_ns() - n->trial_ns > QUICK_NS)
+        else if (!n->mapped && n->trials && boot_ns() - n->trial_ns > QUICK_NS)
             n->failed = true;
         else if (++n->trials < TRIALS)
             begin_trial(n);

@@ -74,7 +74,7 @@ static void take(struct bringing *b)
  */
 static void keep_all(struct bringing *b)
 {
-    struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms);
+    struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms, b->m->bring.owned);
     for (uint32_t i = 0; i < b->queue->ntargets; i++) {
         struct target *t = b->queue->target[i];
         struct item_brought *out = &b->out[b->item[i]];
@@ -173,7 +173,7 @@ static bool keep_now(struct bringing *b, const struct item_wanted *w, struct ite
     if (!same)
         return false;
     lock_take(&hints_lock);
-    struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms);
+    struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms, b->m->bring.owned);
     bool kept = s && share_keep(s, w->fid, w->off, out->wanted);
     lock_drop(&hints_lock);
     if (kept)

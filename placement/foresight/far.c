@@ -1,12 +1,20 @@
 /* far.c - a bit for each entry: its target may be kept for it.  Bits are set when something is kept, and cleared when they are met
  * and nothing is: so the farthest one of a long queue is found without a look at its targets. */
 #include "placement/foresight/far.h"
-#include "placement/foresight/hints_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/base.h"
+
 #define WORD 64u /* bits */
+
+static uint64_t kept; /* bytes, of all queues */
+
+uint64_t far_kept(void)
+{
+    return kept;
+}
 
 static size_t words(uint32_t entries)
 {
@@ -36,7 +44,8 @@ void far_note(struct target *t)
 {
     struct queue *q = t->queue;
     uint64_t bytes = kept_of(t);
-    hints_kept(q, bytes - t->kept);
+    q->kept += bytes - t->kept;
+    kept += bytes - t->kept;
     t->kept = bytes;
     if (!t->hinted || t->first == NO_ENTRY)
         return;

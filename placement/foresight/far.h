@@ -13,6 +13,8 @@ uint64_t far_memory(uint32_t entries);
 void far_grow(struct queue *q, uint32_t entries); /* from q->cap on */
 /* The target's first entry, life or size has changed, or whether it is admitted or hinted: what is kept for it is counted again. */
 void far_note(struct target *t);
+/* Bytes that are kept for all queues, and not admitted. */
+uint64_t far_kept(void);
 /* The last entry before `end` for which the store keeps something; NO_ENTRY: none that is not done. */
 uint32_t far_before(struct queue *q, uint32_t end);
 

@@ -10,7 +10,6 @@
 #include "placement/foresight/queue_parse.h"
 
 #define WHOLE_CHUNKS (UINT64_C(1) << 20) /* bytes: smaller ranges are parts of chunks */
-#define MEAN_UNKNOWN (UINT64_C(1) << 20) /* bytes of a target, before any size is known */
 
 struct lock hints_lock;
 struct queue *hints_queues;
@@ -35,6 +34,7 @@ void hints_end(void)
 void hints_sum(struct hints_sums *out)
 {
     *out = sums;
+    out->kept = far_kept();
 }
 
 bool hints_charge(int64_t bytes)
@@ -228,20 +228,6 @@ int hints_add(struct queue *q, const struct parsed_add *a, int64_t *first)
 }
 
 /* ---- admitted ---- */
-
-uint64_t hints_bytes(const struct target *t)
-{
-    const struct queue *q = t->queue;
-    if (t->bytes)
-        return t->bytes;
-    return q->sized ? q->sized_bytes / q->sized : MEAN_UNKNOWN;
-}
-
-void hints_kept(struct queue *q, uint64_t bytes)
-{
-    q->kept += bytes;
-    sums.kept += bytes;
-}
 
 /* sign: 1 or -1, as an unsigned number. */
 static void count_target(struct target *t, uint64_t sign)

@@ -140,8 +140,15 @@ void hints_reached(struct target *t, int err);
 void hints_again(struct target *t); /* the prefetcher looks at it again */
 /* The prefetcher has taken it up, but it is not here, and nobody works on it. */
 bool hints_lacks(const struct target *t);
+#define MEAN_UNKNOWN (UINT64_C(1) << 20) /* bytes of a target, before any size is known */
 /* Bytes of the target; of one whose size is not known, the queue's mean. */
-uint64_t hints_bytes(const struct target *t);
+static inline uint64_t hints_bytes(const struct target *t)
+{
+    const struct queue *q = t->queue;
+    if (t->bytes)
+        return t->bytes;
+    return q->sized ? q->sized_bytes / q->sized : MEAN_UNKNOWN;
+}
 /* Bytes before entry i; over the rate of the queue, that is the entry's distance, ms. */
 uint64_t hints_before(const struct queue *q, uint32_t i);
 uint64_t hints_distance(const struct queue *q, uint32_t i);

@@ -1,4 +1,4 @@
-/* hints_int.h - what hints.c, hint_files.c and far.c share.  With hints_lock. */
+/* hints_int.h - what hints.c and hint_files.c share.  With hints_lock. */
 #ifndef EDDY_PLACEMENT_FORESIGHT_HINTS_INT_H
 #define EDDY_PLACEMENT_FORESIGHT_HINTS_INT_H
 
@@ -11,6 +11,5 @@ void hint_file_put(struct hinted *h);
 void hint_file_left(struct hinted *h, int time); /* what is here of it is not kept for its hints any more */
 void hint_file_unadmitted(struct hinted *h); /* one target less; of none, it is not looked at */
 void hint_files_end(void);
-void hints_kept(struct queue *q, uint64_t bytes); /* so many more, or less (as an unsigned number), are kept */
 
 #endif

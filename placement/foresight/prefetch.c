@@ -166,13 +166,27 @@ static struct target *next_entry(struct look *l)
     return NULL;
 }
 
+/* The reader's next one, or one that somebody waits for, has its turn wherever it is on the list. */
+static struct target *awaited(struct look *l, uint32_t entry)
+{
+    const struct queue *q = l->q;
+    if (q->staged || entry >= MIN(q->next, q->n) || q->done[entry] & ENTRY_DONE)
+        return NULL;
+    struct target *t = q->target[q->entry[entry]];
+    return !t->admitted && !t->busy && takes(l, t, t->first) ? t : NULL;
+}
+
 static struct target *next_of(struct queue *q, const struct room *r)
 {
     if (!q->started)
         return NULL;
     q->next = MAX(q->next, q->head);
     struct look l = {.q = q, .r = r};
-    struct target *t = next_again(&l);
+    struct target *t = awaited(&l, q->head);
+    if (!t && q->asked)
+        t = awaited(&l, q->asked - 1);
+    if (!t)
+        t = next_again(&l);
     return t ? t : next_entry(&l);
 }
 
@@ -198,10 +212,10 @@ static struct target *next_in_turn(const struct room *r)
  * that up would help nobody. */
 static struct target *farthest_of(struct queue *q, bool ahead)
 {
-    for (uint32_t i = NO_ENTRY; (i = far_before(q, i)) != NO_ENTRY;) {
+    for (uint32_t i = ahead || q->kept || q->staged ? NO_ENTRY : 0; (i = far_before(q, i)) != NO_ENTRY;) {
         struct target *t = q->target[q->entry[i]];
-        if (t->life != LIFE_WRITTEN && t->life != LIFE_WRITING)
-            return t->admitted && !ahead ? NULL : t;
+        if (t->life != LIFE_WRITTEN && t->life != LIFE_WRITING && (ahead || !t->admitted))
+            return t;
     }
     return NULL;
 }
@@ -356,5 +370,5 @@ bool prefetch_give_up(bool ahead)
     }
     lock_drop(&hints_lock);
     prefetch_tell_store();
-    return t;
+    return t || (read && shares_give_up());
 }

@@ -37,11 +37,11 @@ struct room room_now(void)
 {
     struct store_usage u;
     store_usage(&u);
-    uint64_t most = u.limit - u.limit / 8, files = u.limit - MIN(u.limit, u.used - u.content);
+    uint64_t most = u.limit - u.limit / 8;
     const struct view *v = members_view();
     uint64_t spare = u.limit - MIN(u.limit, u.used) + u.replicas;
     return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: room_share */
-                         .most = files - files / 8,
+                         .most = most,
                          .spare = v && v->nmembers == 1 ? UINT64_MAX : spare,
                          .writers = u.dirty,
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
@@ -129,10 +129,12 @@ bool room_is_exceeded(const struct room *r)
     return s.kept && bytes_of_hints(&s) + s.kept + s.pinned > r->most;
 }
 
-/* By the mean size: twice as far as near entries are.  Absent names take nothing. */
+/* By the mean size: twice as far as near entries are.  What is done, or no file's name, takes nothing. */
 bool room_may_be_near(const struct queue *q, uint32_t entry, const struct room *r)
 {
-    return q->nabsent || entry < q->head + 2 || hints_before(q, entry) <= 2 * r->share / NEAR_PART;
+    uint64_t done = q->consumed + q->cancelled, behind = entry - MIN(entry, done);
+    return q->nabsent || entry < q->asked || entry < q->head + 2 ||
+           hints_before(q, (uint32_t)(q->head + behind)) <= 2 * r->share / NEAR_PART;
 }
 
 /* What is done, or cannot be read now, takes nothing. */

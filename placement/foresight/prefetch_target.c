@@ -268,7 +268,8 @@ static void fetch_target(struct work *w)
         end_staged(w, err, left_again);
     else
         end_hinted(w, err, left_again);
-    if (!is_wanted(t) && !t->reached) { /* consumed or given up while chunks were on their way */
+    bool kept = t->hinted && t->life == LIFE_CONSUMED; /* for its next entry */
+    if (!is_wanted(t) && !t->reached && !kept) { /* consumed or given up while chunks were on their way */
         hints_tell(t, t->first == NO_ENTRY ? NEWS_NEVER : NEWS_UNKNOWN);
         t->redo |= t->queue->staged; /* who stages waits for it */
     }

@@ -30,12 +30,15 @@ void prefetch_tell_store(void)
     while (telling.now)
         lock_wait(&hints_lock, &telling.ended, 0);
     while (hints_next_news(&n)) {
-        if (n.of_queue && n.time != NEWS_HINTED && shares_pin(n.fid))
+        enum pinned pinned = n.of_queue && n.time != NEWS_HINTED ? shares_pin(n.fid) : PINNED_NONE;
+        if (pinned == PINNED_ALL)
             continue;
         telling.now = true;
         lock_drop(&hints_lock);
         if (n.time == NEWS_NOT_LOOKED_AT)
             look_closed(n.fid);
+        else if (pinned)
+            store_hint_others(n.fid, n.off, n.len, time_of[n.time]);
         else
             store_hint(n.fid, n.off, n.len, time_of[n.time]);
         lock_take(&hints_lock);

@@ -23,6 +23,7 @@ struct share {
     struct share *next;
     uint64_t node, stage;
     uint64_t until_ms; /* boot_ms; 0: it is not pinned */
+    bool owned;        /* only chunks that this node owns */
     struct kept *files;
     uint64_t bytes;
 };
@@ -147,12 +148,13 @@ static bool is_pinned(const struct share *s)
     return s->until_ms > boot_ms();
 }
 
-bool shares_pin(struct fid fid)
+enum pinned shares_pin(struct fid fid)
 {
-    const struct kept *k = find_file(fid);
-    while (k && !(fid_eq(k->fid, fid) && is_pinned(k->share)))
-        k = k->same_bucket;
-    return k;
+    enum pinned most = PINNED_NONE;
+    for (const struct kept *k = find_file(fid); k; k = k->same_bucket)
+        if (fid_eq(k->fid, fid) && is_pinned(k->share))
+            most = MAX(most, k->share->owned ? PINNED_OWNED : PINNED_ALL);
+    return most;
 }
 
 static void set_pin(struct share *s, uint64_t pin_ms)
@@ -196,7 +198,7 @@ static void forget_empty(void)
         }
 }
 
-struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms)
+struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms, bool owned)
 {
     struct share *s = *find(node, stage);
     if (has_ended(node, stage))
@@ -207,7 +209,7 @@ struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms)
         return NULL;
     if (!s) {
         s = xcalloc(1, sizeof(*s));
-        *s = (struct share){.next = all, .node = node, .stage = stage};
+        *s = (struct share){.next = all, .node = node, .stage = stage, .owned = owned};
         all = s;
         nshares++;
     }

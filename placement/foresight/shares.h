@@ -23,15 +23,17 @@ struct share;
 
 /* ---- with hints_lock ---- */
 
-/* The share of this stage of that node; pin_ms: as in BRING.  NULL: there are too many, or the stage has ended. */
-struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms);
+/* The share of this stage of that node; pin_ms, owned: as in BRING.  NULL: there are too many, or the stage has ended. */
+struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms, bool owned);
 /* The store has been told that the file's chunks are hinted.  off: where the part of the file begins
  * that has come.  If another share has it already, it is in that which is pinned for longer.  False: there is no memory for it, and it
  * is not kept. */
 bool share_keep(struct share *s, struct fid fid, uint64_t off, uint64_t bytes);
 /* Bytes that the shares count for this part of the file. */
 uint64_t shares_have(struct fid fid, uint64_t off);
-bool shares_pin(struct fid fid); /* any part of the file, now */
+/* What a pinned share has of the file: nothing, the chunks that this node owns, or others, too. */
+enum pinned { PINNED_NONE, PINNED_OWNED, PINNED_ALL };
+enum pinned shares_pin(struct fid fid);
 void shares_end_all(void); /* the store is told nothing */
 
 /* ---- without hints_lock; they tell the store ---- */

@@ -108,7 +108,7 @@ static uint32_t keep(uint64_t stage, uint64_t pin_ms, uint32_t n, uint64_t bytes
 {
     uint32_t kept = 0;
     lock_take(&hints_lock);
-    struct share *s = share_get(7, stage, pin_ms);
+    struct share *s = share_get(7, stage, pin_ms, false);
     while (s && kept < n && share_keep(s, (struct fid){stage, kept + 1}, 0, bytes))
         kept++;
     lock_drop(&hints_lock);
@@ -160,7 +160,7 @@ static void order_two_shares(struct order *o)
     struct fid fid = {6, 1};
     bool ok = keep(6, UINT64_MAX, 1, 100) == 1;
     lock_take(&hints_lock);
-    struct share *s = share_get(8, 1, 0);
+    struct share *s = share_get(8, 1, 0, false);
     ok &= share_keep(s, fid, 0, 100) && share_keep(s, fid, 4096, 10);
     ok &= shares_have(fid, 0) == 100 && shares_have(fid, 4096) == 10;
     lock_drop(&hints_lock);
