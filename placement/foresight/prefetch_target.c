@@ -12,6 +12,8 @@
 #include "placement/store/store_hint.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
+#include "transport/members.h"
+#include "transport/view.h"
 
 #define TRIES_MAX 8u /* looks at a staged file whose bytes were not the right ones when they had come */
 #define PIECE     8u /* chunks that are fetched before the next look whether they are still wanted */
@@ -24,6 +26,7 @@ struct work {
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
     uint64_t bytes;    /* of these: all, or those in chunks that this node owns */
+    uint64_t view;  /* its number, before it was looked at: who owns which chunks */
     unsigned flushed, changes; /* hinted's, before it was looked at */
     bool again; /* it was looked at before, in vain */
     bool cut;   /* it is too large */
@@ -83,11 +86,18 @@ static bool is_missing(struct work *w)
     return any_part(w, part_is_missing);
 }
 
+static uint64_t view_now(void)
+{
+    const struct view *v = members_view();
+    return v ? v->number : 0;
+}
+
 /* What there is of it now: the state of its life, before it is admitted. */
 static enum life look_at(struct work *w, uint64_t largest)
 {
     struct file_info info;
     store_info(w->file.f, &info);
+    w->view = view_now();
     w->version = info.base;
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
     w->off = MIN(w->t->off, size);
@@ -258,7 +268,8 @@ static void fetch_target(struct work *w)
     bool left_again = !err && is_missing(w);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
-    if (err == -ENOSPC || (left_again && t->queue->staged))
+    bool others = t->queue->owned && w->view != view_now(); /* are wanted now: this node may own more chunks */
+    if (err == -ENOSPC || (left_again && t->queue->staged && !others))
         is_full(t);
     else if (err && err != -ECANCELED)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));

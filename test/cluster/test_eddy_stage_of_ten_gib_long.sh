@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # eddy stage of 10 GiB, more than one cache holds, on four nodes: spread over them, each byte from the PFS once, though it is
-# interrupted and goes on; its progress never goes back; --check is right to the byte.
+# interrupted and goes on; its progress never goes back; --check is right to the byte; a node that dies costs its share only.
 # timeout: 1800
 # long
 . "$(dirname "$0")/lib.sh"
@@ -84,3 +84,22 @@ for node in b d; do # and what they read comes from the caches
 done
 check_equal "bytes that were read, with two readers" "$(pfs_read tree "${NODES[@]}")" "$bytes"
 for node in "${NODES[@]}"; do stop_node "$node"; done
+
+# --- A node dies: its share only is brought by the others ---
+
+for node in e f g h; do # other mounts of the PFS: none has pages of it
+    start_faultfs "$node"
+    start_node "$node" "$W/pfs-$node" --cache-size 6G # three have room for all, though one owns more than a third
+done
+A=$W/mnt-e
+id=$("$EDDY_BUILD/eddy" stage --spread "$A/tree")
+DONE=0
+wait_for 300 is_beyond $((bytes / 2)) || fail "it does not go on: $(stages .)"
+kill_node h
+wait_for 900 has_ended || fail "it does not end without h: $(stages .)"
+check_equal "files that failed without h" "$(stages failed)" 0
+check_equal "bytes that the others have read, once each" "$(pfs_read tree e f g)" "$bytes"
+check_equal "what --check says without h" "$(check '[.bytes, .here]')" "[$bytes,$bytes]"
+diff -r "$A/tree/middle" "$PFS/tree/middle" || fail "e has wrong bytes"
+check_equal "bytes that the others have read, with a reader" "$(pfs_read tree e f g)" "$bytes"
+for node in e f g; do stop_node "$node"; done
