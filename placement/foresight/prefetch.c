@@ -127,7 +127,7 @@ static bool takes(struct look *l, const struct target *t, uint32_t entry)
            takes_of_kept(l, t, entry);
 }
 
-#define PASSED_MAX 64u
+#define PASSED_MAX 64u /* with the lock */
 
 /* Those that have no room yet stay on the list. */
 static struct target *next_again(struct look *l)
@@ -346,22 +346,22 @@ void prefetch_keep(struct target *t, uint64_t limit)
 }
 
 /* What was read already, and is read again later than all else, leaves before what a stage has brought. */
-static struct target *read_and_far(void)
+static struct target *farthest_read(bool ahead)
 {
+    (void)ahead; /* it is not admitted */
     struct target *t = farthest_of_all(false, true);
     return t && t->life == LIFE_CONSUMED ? t : NULL;
 }
 
-bool prefetch_give_up(bool ahead)
+static struct target *farthest(bool ahead)
+{
+    return farthest_of_all(ahead, false);
+}
+
+static bool give_up_one(struct target *(*choose)(bool ahead), bool ahead)
 {
     lock_take(&hints_lock);
-    bool read = read_and_far();
-    lock_drop(&hints_lock);
-    if (!read && shares_give_up())
-        return true;
-    lock_take(&hints_lock);
-    struct target *t = read ? read_and_far() : NULL;
-    t = t ? t : farthest_of_all(ahead, false);
+    struct target *t = choose(ahead);
     if (t) {
         bool admitted = t->admitted;
         give_up(t);
@@ -370,5 +370,10 @@ bool prefetch_give_up(bool ahead)
     }
     lock_drop(&hints_lock);
     prefetch_tell_store();
-    return t || (read && shares_give_up());
+    return t;
+}
+
+bool prefetch_give_up(bool ahead)
+{
+    return give_up_one(farthest_read, ahead) || shares_give_up() || give_up_one(farthest, ahead);
 }

@@ -9,9 +9,10 @@
  * name that may be no file's.  When such an entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
  * What was read or written here is kept for its next entry, within the queue's share, too; the farthest leaves first.  It is driven
  * out by what is fetched for nearer entries, but by no more than half of the share: what is fetched far ahead of its reader is read
- * hardly sooner than what leaves for it, which then has to be fetched again (docs/benchmarks.md has figures).  What this node
- * owns, other nodes may want, whose hints it does not know: that is driven out by a quarter of the share.  Who waits for an entry gets it all the same.  Patterson et al.,
- * "Informed Prefetching and Caching" (SOSP '95), bound what is fetched by a horizon for the same reason.
+ * hardly sooner than what leaves for it, which then has to be fetched again (docs/benchmarks.md has figures).  Other nodes may want
+ * what this node owns, and it does not know their hints: no more than a quarter of the share drives that out.  An entry that somebody
+ * waits for is fetched all the same.  Patterson et al., "Informed Prefetching and Caching" (SOSP '95), bound what is fetched by a
+ * horizon for the same reason.
  * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
  * the store has no room for it, its stage is told so.
  */

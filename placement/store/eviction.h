@@ -46,6 +46,8 @@ void eviction_keep(struct chunk_record *c, enum keep keep);
 /* May one more be kept for its owner?  percent: of all that may leave, at most.  More than KEEP_STOCK replicas could leave instead. */
 #define KEEP_STOCK 16
 bool eviction_may_keep(unsigned percent);
+/* Replicas that may leave, and are not hinted. */
+uint32_t eviction_replicas(void);
 /* Chunks that are kept, and of which another node may have a copy: those that would leave next, and those that came last, which others
  * may have asked for.  Returns how many; 0 as long as KEEP_STOCK replicas are left. */
 #define KEEP_ASKED (2 * KEEP_STOCK)
@@ -53,7 +55,6 @@ struct chunk_name {
     struct fid fid;
     uint64_t index;
 };
-uint32_t eviction_replicas(void); /* chunks that leave before these */
 unsigned eviction_next_kept(struct chunk_name out[KEEP_ASKED]);
 /* What hears that something leaves, and fewer than KEEP_STOCK replicas are left: kept ones are next.  Called with locks of RANK_CLAIM or outer ones; it takes
  * that of the queue to the network thread at most.  NULL, as at the start: nobody does. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Shuffled epochs over twice the cache, with the order told and a reader so slow that the prefetcher has all the time it wants:
 # hardly more is read from the PFS than by a cache that knows the future (Belady). What is fetched far ahead would take the room of
-# what is here and read later. Who waits for a hint that is far ahead gets it though
-# nothing is read, if it fits, and though the room has files that are read later.
+# what is here and read later. A hint that somebody waits for is fetched, however far ahead it is, if it fits: though nothing is
+# read meanwhile, and though the room has files that are read later.
 # timeout: 180
 # both-long
 . "$(dirname "$0")/lib.sh"

@@ -7,16 +7,14 @@ begin at the same time.
 import argparse
 import errno
 import json
-import multiprocessing
 import os
 import queue
 import sys
 import time
 import traceback
 
-from worker import die_with_parent
+from worker import FORK, die_with_parent
 
-FORK = multiprocessing.get_context("fork")  # what Python does by itself before 3.14
 HANGS_SECONDS = 120  # without an answer and a step of any process, beyond the time that it was told to work
 
 
