@@ -203,9 +203,9 @@ check_equal "bytes that are kept for stages, and pinned" "$(status_of a '.hints 
 in_background "$EDDY_BUILD/eddy" hint "$A"/pinned/{1,2,3,4} # a reader that tells when it has read it lets nothing go
 hint=$!
 all_are_hinted() {
-    [ "$(status_of a .hints.ready)" = 4 ]
+    [ "$(status_of a .hints.hints)" = 4 ]
 }
-wait_for 30 all_are_hinted || fail "what is pinned is not ahead of its reader: $(status_of a .hints)"
+wait_for 30 all_are_hinted || fail "what is pinned is not hinted: $(status_of a .hints)"
 cat "$A"/pinned/{1,2,3,4} >/dev/null
 wait "$hint" || fail "eddy hint ended with $?"
 fill_cache
